@@ -122,6 +122,18 @@ def test_a_caller_without_rights_and_one_whom_nobody_knows(prepared: Prepared, t
     assert (code, "does not accept the key" in said, said.count("1 problem (")) == (1, True, 1), said
 
 
+def test_the_printed_policy_of_a_deployer_is_enough_and_one_statement_less_is_not(prepared: Prepared) -> None:
+    words = (str(prepared.file), "--profile", "user")
+    statements = prepared.make_deployers("risk-deployers")
+    code, said = doctor(*words)
+    assert code in (0, 2), said
+    assert "problem" not in said, "\n".join([said, *statements])
+    chosen = next(text for text in statements if "data-science-jobs" in text)
+    prepared.update_deployers([text for text in statements if text != chosen])
+    code, said = doctor(*words)
+    assert (code, "1 problem (" in said, chosen in said) == (1, True, True), said
+
+
 def test_a_key_that_cannot_be_used_is_all_that_is_said(prepared: Prepared, tmp_path: Path) -> None:
     config, key = tmp_path / "config", tmp_path / "key.pem"
     os.mkfifo(key)

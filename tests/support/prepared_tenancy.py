@@ -132,6 +132,24 @@ class Prepared:
         policies = json.loads(printed)["wanted"]
         self.grant_access([right["statement"] for policy in policies for right in policy["rights"]])
 
+    def make_deployers(self, group: str) -> list[str]:
+        """A group with the local user in it. Returns the statements that `trainyard access` prints for deployers."""
+        identity, named = self.clients.identity, {"compartment_id": self.cloud.tenancy, "name": group}
+        details = IDENTITY.CreateGroupDetails(**named, description="run `up`")
+        user = oci.config.from_file(str(self.cloud.config_file), "user")["user"]
+        membership = IDENTITY.AddUserToGroupDetails(user_id=user, group_id=identity.create_group(details).data.id)
+        identity.add_user_to_group(membership)
+        words = ["access", str(self.file), "--deployers", group, "--format", "json"]
+        printed = json.loads(CliRunner().invoke(main, words).stdout)["deployer"]
+        statements = [right["statement"] for right in printed["rights"]]
+        policy = IDENTITY.CreatePolicyDetails(**named, description="printed", statements=statements)
+        self.ids["deployers"] = identity.create_policy(policy).data.id
+        return statements
+
+    def update_deployers(self, statements: list[str]) -> None:
+        details = IDENTITY.UpdatePolicyDetails(statements=statements)
+        self.clients.identity.update_policy(self.ids["deployers"], details)
+
     def make_people(self) -> None:
         details = IDENTITY.CreateGroupDetails(
             compartment_id=self.cloud.tenancy, name="risk-people", description="start runs"
