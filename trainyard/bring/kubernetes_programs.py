@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainyard.bring.launch_lines import LaunchLine, find_launch_lines, read_launch_line
-from trainyard.bring.shell_text import without_braces
+from trainyard.bring.notes import is_secret_text
+from trainyard.bring.shell_text import replace_secrets, without_braces
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 # `$(NAME)` of Kubernetes, and `$$`, which stands for one.
@@ -28,7 +29,8 @@ _TORCHRUN = re.compile(r"\btorchrun\b|torch\.distributed\.(?:run|launch)\b")
 @dataclass(frozen=True, slots=True)
 class StartedProgram:
     """`framework`: the one whose launcher stood before the script, or empty. `processes`: on each node, if it says so;
-    0 means one for each accelerator. `script`: the file that it starts. `dropped`: words that are left out."""
+    0 means one for each accelerator. `script`: the file that it starts. `dropped`: words that are left out. `secrets`:
+    the variables that stand in place of secrets in plain text."""
 
     command: str
     framework: str = ""
@@ -37,6 +39,7 @@ class StartedProgram:
     environment: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     has_secret: bool = False
+    secrets: tuple[str, ...] = ()
 
 
 def expand_variables(text: str, values: Mapping[str, str]) -> str:
@@ -67,7 +70,7 @@ def read_started_program(
         if line is not None and _takes_whole_line(line):
             return _program_of_line(line, known, nodes)
         left = [name for word in known for name in variables_left_in(word)]
-        if not left and not any(_BRACES.search(word) for word in known):
+        if not left and not any(_BRACES.search(word) for word in known) and not replace_secrets(shlex.join(known))[1]:
             return StartedProgram(shlex.join(known), script=_python_script(known))
         script = "exec " + " ".join(_shell_word(word) for word in known)
     else:
@@ -84,7 +87,8 @@ def read_started_program(
                 program.command, "horovod", program.processes, program.script, program.environment,
                 tuple(others), program.has_secret,
             )  # fmt: skip
-    return StartedProgram(f"bash -c {shlex.quote(without_braces(_with_torchrun_variables(script, nodes, per_node)))}")
+    script, names = replace_secrets(_with_torchrun_variables(script, nodes, per_node))
+    return StartedProgram(f"bash -c {shlex.quote(without_braces(script))}", secrets=tuple(names))
 
 
 def _script_of_shell(words: Sequence[str]) -> str | None:
@@ -124,7 +128,12 @@ def _without_distribution(words: Sequence[str]) -> list[str]:
 
 def _takes_whole_line(line: LaunchLine | None) -> bool:
     """Whether a launcher takes all of the line."""
-    return line is not None and not line.left_out and not any(_BRACES.search(word) for word in line.arguments)
+    return (
+        line is not None
+        and not line.left_out
+        and not line.has_secret
+        and not any(_BRACES.search(word) for word in line.arguments)
+    )
 
 
 def _program_of_line(line: LaunchLine, words: Sequence[str], nodes: int) -> StartedProgram:
@@ -137,12 +146,13 @@ def _program_of_line(line: LaunchLine, words: Sequence[str], nodes: int) -> Star
         processes = max(1, processes // nodes)
     # `-x NAME=value` of Open MPI.
     given = [following for word, following in itertools.pairwise(words) if word == "-x" and "=" in following]
-    environment = dict(text.split("=", 1) for text in given) if framework == "horovod" else {}
+    pairs = [text.split("=", 1) for text in given] if framework == "horovod" else []
+    environment = {name: value for name, value in pairs if not is_secret_text(name, value)}
     start = f"python -m {line.script}" if line.as_module else shlex.quote(line.script)
     command = " ".join([start, *map(shlex.quote, line.arguments)])
     return StartedProgram(
         command, framework, processes, "" if line.as_module else line.script, environment, line.left_out,
-        line.has_secret,
+        line.has_secret or len(environment) < len(pairs),
     )  # fmt: skip
 
 

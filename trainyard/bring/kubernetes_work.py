@@ -12,7 +12,7 @@ from components.platform.new_stacks import MachineNeeds
 from schemas.unfilled_values import PLACEHOLDER
 from trainyard.bring.kubernetes_programs import StartedProgram
 from trainyard.bring.model import LONGEST_MINUTES, BroughtJob, name_for_stack
-from trainyard.bring.notes import CHOICE, LEFT_OUT, NoteTaker
+from trainyard.bring.notes import CHOICE, LEFT_OUT, NoteTaker, note_secret_words
 
 # The largest number that a file may name, of seconds for instance.
 MOST = 100_000_000
@@ -49,6 +49,7 @@ def brought_job(name: str, work: BroughtWork, taker: NoteTaker) -> BroughtJob:
     if program.dropped:
         message = f"`{' '.join(' '.join(program.dropped).split())[:80]}` of its script was left out"
         taker.note(LEFT_OUT, work.command_line, message, "do it in the image, or in the script")
+    note_secret_words(program.secrets, work.command_line, taker)
     if program.has_secret:
         message = "an argument of the command was left out: it is a secret in plain text"
         taker.note(

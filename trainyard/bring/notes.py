@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -106,3 +106,10 @@ def any_secret_text(value: Any, name: str = "") -> bool:
     if isinstance(value, list):
         return any(any_secret_text(item, name) for item in value)
     return is_secret_text(name, str(value))
+
+
+def note_secret_words(variables: Iterable[str], line: int, taker: NoteTaker) -> None:
+    """Notes on secrets in plain text that a command had. It reads these variables instead."""
+    for name in variables:
+        message = f"a secret in plain text was left out of the command, which reads it as ${name}"
+        taker.note(LEFT_OUT, line, message, f"write it with `trainyard secret set`, as `{name}` under `env` of the job")

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas.checks.env_checks import OWNED
-from trainyard.bring.notes import CHOICE, LEFT_OUT, SENSELESS, NoteTaker, is_secret_text
+from trainyard.bring.notes import CHOICE, LEFT_OUT, SENSELESS, NoteTaker, is_secret_text, note_secret_words
 from trainyard.bring.openpai_plugins import commands_around, note_plugins_elsewhere
-from trainyard.bring.shell_text import Quote, read_variable, replace_in_shell
+from trainyard.bring.shell_text import Quote, read_variable, replace_in_shell, replace_secrets
 from trainyard.bring.slurm_script import ScriptLine, downloads_in, note_paths
 from trainyard.bring.yaml_text import Path, YamlDocument
 
@@ -52,7 +52,8 @@ class OpenPaiCommands:
 
     def script(self, role: str) -> str:
         """The commands of a role for OpenPAI, which fills in parameters and prerequisites itself."""
-        return "\n".join(self._fill(text, role, line, stays=True) for text, line in self._own_commands(role))
+        lines = ((self._fill(text, role, line, stays=True), line) for text, line in self._own_commands(role))
+        return "\n".join(self._without_secrets(text, line) for text, line in lines)
 
     def command_of_all(self, roles: Sequence[str]) -> str:
         """One command for the tasks of all roles, without templates."""
@@ -71,7 +72,7 @@ class OpenPaiCommands:
     def _commands_elsewhere(self, role: str) -> Iterator[ScriptLine]:
         before, after = commands_around(self._document, role)
         for text, line in (*before, *self._own_commands(role), *after):
-            yield ScriptLine(line, self._fill(text, role, line, stays=False))
+            yield ScriptLine(line, self._without_secrets(self._fill(text, role, line, stays=False), line))
 
     def _own_commands(self, role: str) -> Iterator[tuple[str, int]]:
         """The lines of a role with those of the chosen deployment, as the cluster joins them."""
@@ -130,7 +131,12 @@ class OpenPaiCommands:
                 return _javascript_text(self._document, "parameters", *steps) or match[0]
             return match[0]
 
-        return replace_in_shell(text, _TEMPLATE, filled)
+        return self._without_secrets(replace_in_shell(text, _TEMPLATE, filled), line)
+
+    def _without_secrets(self, text: str, line: int) -> str:
+        text, names = replace_secrets(text)
+        note_secret_words(names, line, self._taker)
+        return text
 
     def note_secret(self, name: str, line: int) -> str:
         """The name of the variable that a secret becomes, with a note on its value."""

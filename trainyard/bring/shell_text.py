@@ -7,6 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal
 
+from catalog.secret_looks import gives_secret, looks_secret
+
+_WORD = re.compile(r"[^\s;|&()<>]+")
+_NO_NAME = re.compile(r"[^A-Z0-9]+")
 Quote = Literal["", "'", '"']
 # `$NAME` in braces, where no operator stands beside the name.
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}(?=(.?))", re.DOTALL)
@@ -60,3 +64,41 @@ def _quotes_around(text: str) -> Iterator[Quote]:
                 quote = "'" if letter == "'" else '"'
             elif letter == quote:
                 quote = ""
+
+
+def replace_secrets(text: str) -> tuple[str, list[str]]:
+    """The script with a variable in place of each secret in plain text, and the names of these variables."""
+    parts, end, names = list[str](), 0, list[str]()
+    words = list(_WORD.finditer(text))
+    quotes = list(_quotes_around(text)) if words else []
+    before = ""
+    for match in words:
+        word = match[0]
+        bare = word.strip("\"'")
+        if bare == "%":
+            # Of a template of OpenPAI.
+            continue
+        name, joined, value = bare.partition("=")
+        start = match.start()
+        if joined and value and gives_secret(bare, ""):
+            start = text.index("=", start) + 1
+        elif before and gives_secret(before, bare):
+            name = before
+        elif looks_secret(bare) or (joined and looks_secret(value)):
+            name = name if joined and looks_secret(value) else "SECRET"
+            start = text.index("=", start) + 1 if name != "SECRET" else start
+        else:
+            before = "" if joined else bare
+            continue
+        before = ""
+        # Quotes around the value stay where they are.
+        while start < match.end() and text[start] in "\"'":
+            start += 1
+        stop = match.end()
+        while stop > start and text[stop - 1] in "\"'":
+            stop -= 1
+        variable = _NO_NAME.sub("_", name.upper()).strip("_") or "SECRET"
+        names.append(variable)
+        parts += [text[end:start], read_variable(variable, quotes[start])]
+        end = stop
+    return "".join([*parts, text[end:]]), names
