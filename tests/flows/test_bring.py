@@ -300,7 +300,8 @@ def test_a_batch_script_sees_what_it_saw_under_slurm(script: Path, tmp_path: Pat
 _OTHERWISE = ("OCI__WORK_DIR", "OCI__EPHEMERAL", "OCI__START_ARGS")
 
 
-@pytest.mark.parametrize("file", JOBS, ids=lambda file: file.stem)
+# ADS has no image for Ray. Its nodes are started by our launcher, which reads the launch document instead.
+@pytest.mark.parametrize("file", [file for file in JOBS if file.stem != "ray"], ids=lambda file: file.stem)
 def test_each_node_gets_what_ads_gives_it(file: Path, tmp_path: Path) -> None:
     """The same variables with the same values, but for secrets and what notes name."""
     shutil.copytree(file.parent, tmp_path, dirs_exist_ok=True)

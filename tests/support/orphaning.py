@@ -5,7 +5,7 @@ person types it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,10 @@ class Orphanage:
         return self.team.home / "pulumi" / "state" / ".pulumi" / "stacks" / "trainyard"
 
     def rows_in_state(self) -> list[dict[str, Any]]:
-        """Empty while the engine has written none, or is writing one."""
+        """None while the engine has written none, or is writing one."""
         try:
             text = (self.states / f"{self.stack}.json").read_text()
-            return list((json.loads(text)["checkpoint"].get("latest") or {}).get("resources") or ())
+            return list((json.loads(text)["checkpoint"]["latest"] or {}).get("resources") or ())
         except (OSError, ValueError):
             return []
 
@@ -46,11 +46,6 @@ class Orphanage:
             kill(family)
             up.end(family)
         (self.states / f"{self.stack}.json").unlink()
-
-    def wait_until_still(self, read: Callable[[], object]) -> None:
-        """The cloud answers the last requests of the killed engine after its death."""
-        seen: list[object] = []
-        eventually(lambda: seen.append(read()), lambda _: len(seen) > 3 and seen[-1] == seen[-2] == seen[-3])
 
     def write_state(self, stack: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """The state of another stack, in the same backend."""
