@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from catalog.frameworks import Framework
 from catalog.tables import table
 from components.platform.new_stacks import MachineNeeds, NewStacks
 from schemas.name_suggestions import count_noun
-from trainyard.bring.stack_text import yaml_in_one_line
 from trainyard.bring.training_scripts import REQUIREMENTS, TrainingScript
 
 # Ports of a second framework in the same subnet begin this many numbers later.
@@ -59,8 +60,8 @@ def jobs_of_scripts(scripts: Sequence[TrainingScript], platform: NewStacks, fold
     further: dict[str, dict[str, Any]] = {}
     seen: list[Framework] = []
     with_gpu = platform.choose_machine(MachineNeeds(gpus=1))
-    keys_with_gpu = {**with_gpu.job, **with_gpu.stack}.items()
-    hint = f"With a GPU: {', '.join(f'`{key}: {yaml_in_one_line(value)}`' for key, value in keys_with_gpu)}."
+    keys_with_gpu = {**with_gpu.job, **with_gpu.stack}
+    hint = f"With a GPU: {yaml.safe_dump(keys_with_gpu, default_flow_style=True, sort_keys=False, width=1000).strip()}"
     without_gpu = MachineNeeds(**table("first_stacks")["machines"]["cpu"])
     for script in scripts:
         needs = MachineNeeds(gpus=script.processes or 1) if script.gpus else without_gpu

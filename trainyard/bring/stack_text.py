@@ -58,11 +58,6 @@ def stack_text(
     return "\n".join([*lines, ""])
 
 
-def yaml_in_one_line(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, width=float("inf"), sort_keys=False, allow_unicode=True)
-    return text.removesuffix("\n").removesuffix("\n...")
-
-
 def _comment_line(text: str) -> str:
     return f"# {terminal_line(text)}"
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from catalog.machines import machine_types_of
-from components.oci.config_file import read_oci_profile
 from components.oci.stack import is_ocid
-from components.platform.config_files import ConfigProblemError
+from components.platform.config_files import ConfigProblemError, read_config_section
 from components.platform.new_stacks import (
     OF_LOCAL_CLOUD,
     Answer,
@@ -25,6 +25,7 @@ from components.platform.new_stacks import (
 from localcloud.oci import fixed_names
 from schemas.unfilled_values import PLACEHOLDER
 
+_PROFILE = "DEFAULT"
 _FLEXIBLE = "VM.Standard.E4.Flex"
 # OCPUs of the flexible shape, GB of memory for each, and in all.
 _MOST_OCPUS, _USUAL_MEMORY, _MOST_MEMORY_OF_EACH, _MOST_MEMORY = 64, 8, 64, 1024
@@ -46,15 +47,22 @@ class OciNewStacks(NewStacks):
     )  # fmt: skip
 
     def answers_of_account(self, caller: Caller) -> tuple[Answer, ...]:
-        profile = read_oci_profile(caller.environment, caller.home, caller.profile)
-        if profile is None:
+        variables = caller.environment
+        named = variables.get("OCI_CONFIG_FILE") or variables.get("OCI_CLI_CONFIG_FILE")
+        file = Path(named).expanduser() if named else caller.home / ".oci" / "config"
+        profile = caller.profile or variables.get("OCI_CONFIG_PROFILE") or variables.get("OCI_CLI_PROFILE") or _PROFILE
+        values = read_config_section(file, profile, is_named=profile != _PROFILE)
+        if not values and not file.exists():
             return ()
-        tenancy, source = profile.values["tenancy"], f"from {profile.file}"
-        if not is_ocid(tenancy):
-            raise ConfigProblemError(f"{profile.file}: `tenancy` of the profile {profile.name} is not an OCID")
+        for key in ("tenancy", "region"):
+            if not values.get(key):
+                raise ConfigProblemError(f"{file}: the profile {profile} has no `{key}`")
+        if not is_ocid(tenancy := values["tenancy"]):
+            raise ConfigProblemError(f"{file}: `tenancy` of the profile {profile} is not an OCID")
+        source = f"from {file}"
         of_region, of_tenancy, of_compartment, of_group = self.local_answers
         return (
-            replace(of_region, value=profile.values["region"], source=source),
+            replace(of_region, value=values["region"], source=source),
             replace(of_tenancy, value=tenancy, source=source, unknown=None),
             replace(
                 of_compartment,
