@@ -38,7 +38,9 @@ def doctor(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(main, ["doctor", *words])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert SECRET not in done.output
-    return done.exit_code, done.output
+    # Whether this machine has a tool for images is no matter of a test.
+    lines = [line for line in done.output.splitlines(True) if "no program here can build images" not in line]
+    return done.exit_code, "".join(lines)
 
 
 @pytest.fixture(scope="module")

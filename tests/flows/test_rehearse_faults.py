@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.rehearsing import Rehearsals
-from tests.support.why_world import skip_without_pytorch
+from tests.support.why_world import skip_without_environments
 from trainyard.rehearsal.faults import FAULTS
 
 pytestmark = pytest.mark.engine
@@ -83,7 +83,7 @@ def test_every_kind_of_fault_strikes_a_run_that_ends_like_an_undisturbed_one(
 
 @pytest.mark.torture
 def test_spot_machines_of_a_cluster_get_their_notice(tmp_path: Path) -> None:
-    skip_without_pytorch()
+    skip_without_environments("pytorch")
     team = Rehearsals.of_examples(tmp_path, "aws-small")
     team.change("Pulumi.aws-small.yaml", "ami: none\n", "ami: none\n        market: spot\n")
     team.change("Pulumi.aws-small.yaml", "--epochs 30", "--epochs 60")

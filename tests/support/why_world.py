@@ -254,7 +254,8 @@ def score_of(answers: Sequence[Answer]) -> str:
     )
 
 
-def skip_without_pytorch() -> None:
-    found = find_environment("pytorch")
-    if isinstance(found, MissingEnvironment):
-        pytest.skip(f"the environment {found.name}: {found.reason}; {found.remedy}")
+def skip_without_environments(*names: str) -> None:
+    for name in names:
+        found = find_environment(name)
+        if isinstance(found, MissingEnvironment):
+            pytest.skip(f"the environment {found.name}: {found.reason}; {found.remedy}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -93,14 +93,19 @@ def _is_network(error: Exception) -> bool:
 
 
 def list_oci_pages(list_page: Callable[..., Any]) -> Iterator[Any]:
-    """Every item of a list. `list_page` takes the options of one page. Some lists have their rows one level deeper."""
+    """Every item of a list. `list_page` takes the options of one page."""
     page: str | None = None
     while True:
         answer = list_page(limit=_PAGE, **({"page": page} if page else {}))
-        yield from answer.data if isinstance(answer.data, list) else answer.data.items
+        yield from rows_of_answer(answer)
         page = answer.headers.get("opc-next-page")
         if not page:
             return
+
+
+def rows_of_answer(answer: Any) -> Iterable[Any]:
+    """The rows of a list. Some lists have them one level deeper."""
+    return answer.data if isinstance(answer.data, list) else answer.data.items
 
 
 def is_missing_in_oci(error: BaseException) -> bool:

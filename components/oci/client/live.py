@@ -13,7 +13,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from components.oci.client.calls import ACCESS_CODES, call_oci, list_oci_pages
+from components.oci.client.calls import ACCESS_CODES, call_oci, list_oci_pages, rows_of_answer
 from components.oci.client.live_beside import read_beside_in_oci
 from components.oci.client.live_members import MemberReader
 from components.oci.client.live_policies import PolicyReader
@@ -131,7 +131,7 @@ class _Reader:
 
             def read() -> list[Any]:
                 try:
-                    return list(list_oci_pages(page) if listing.startswith("list_") else page().data)
+                    return list(list_oci_pages(page) if listing.startswith("list_") else rows_of_answer(page()))
                 except ProviderError as error:
                     if getattr(error.__cause__, "code", None) in _NOTHING_THERE:
                         return []
