@@ -91,7 +91,7 @@ def test_a_name_is_seen_wherever_it_stands() -> None:
 
 # By kind, the platforms that lack it. Every other platform has it.
 LACKING: dict[type[Capability], set[str]] = {
-    ExistingResources: {"openpai"}, OfflineCloud: {"openpai"}, OwnedResources: {"openpai", "aws-dl1"},
+    ExistingResources: {"openpai"}, OfflineCloud: {"openpai"}, OwnedResources: {"openpai"},
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ person types it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,11 @@ class Orphanage:
             kill(family)
             up.end(family)
         (self.states / f"{self.stack}.json").unlink()
+
+    def wait_until_still(self, read: Callable[[], Any]) -> None:
+        """Waits until `read` shows the same several times: a cloud answers the last requests of a killed engine."""
+        seen: list[Any] = []
+        eventually(lambda: seen.append(read()), lambda _: len(seen) > 5 and seen[-1] == seen[-5])
 
     def write_state(self, stack: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """The state of another stack, in the same backend."""

@@ -18,6 +18,7 @@ from components.aws.client.aws_session import (
     local_aws_session,
     region_of,
 )
+from components.aws.client.buckets import empty_bucket
 from components.aws.client.runs import AwsRuns
 from components.aws.client.ticket_queue import Queue
 from components.aws.client.tickets import Cluster, RunId, Ticket
@@ -41,7 +42,6 @@ from components.platform.runs import NodeRun
 from components.platform.status import duration_text
 from components.s3 import Session
 from localcloud.aws.account import aws_folder
-from localcloud.aws.border.xml_body import fits_xml
 from localcloud.aws.kept import exists as is_aws_kept
 from schemas.name_suggestions import count_noun
 
@@ -194,24 +194,6 @@ def name_in_aws(row: Row) -> str:
     values = row.get("outputs") or row.get("inputs") or {}
     tags = values.get("tags") or {}
     return str(values.get("bucket") or values.get("name") or tags.get("Name") or row["urn"].rpartition("::")[2])
-
-
-def empty_bucket(client: Any, tell: Tell, bucket: str) -> int:
-    """Removes every object in all versions, and returns their number. A missing bucket counts as empty."""
-    what, removed = f"Empty the bucket {bucket}", 0
-    while page := ask_aws_if_exists(tell, what, partial(client.list_object_versions, Bucket=bucket, MaxKeys=1000)):
-        rows = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        if not rows:
-            break
-        objects = [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
-        # A list of deletions is XML, which cannot hold every name.
-        for each in (one for one in objects if not fits_xml(one["Key"])):
-            ask_aws(tell, what, partial(client.delete_object, Bucket=bucket, **each))
-        if listed := [one for one in objects if fits_xml(one["Key"])]:
-            wanted = {"Objects": listed, "Quiet": True}
-            ask_aws(tell, what, partial(client.delete_objects, Bucket=bucket, Delete=wanted))
-        removed += len(rows)
-    return removed
 
 
 def has_objects(cloud: LocalCloud, bucket: str, tell: Tell) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from catalog.tables import table
 from components.aws.client.aws_session import DEPLOYER, ask_aws, ask_aws_if_exists, local_aws_session
-from components.aws.local.removal import empty_bucket
+from components.aws.client.buckets import empty_bucket
 from components.aws.statements import ANY, TRUST, VERSION
 from components.aws.types import SERVED_TYPES
 from components.aws.types.aws_resource_type import AwsResourceType, Creation, Deletion, LiveState, Read

@@ -14,6 +14,7 @@
 | policy_simulation | SimulatePrincipalPolicy | moto has none |
 | descriptions | descriptions of a security group's rules | moto loses those of rules without a CIDR |
 | commands | commands of Systems Manager that the hosts run | moto answers Success at once |
+| tagged_resources | more types in GetResources of the tagging API | moto leaves most of EC2's and ECR's out |
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from localcloud.aws.additions import (
     log_filters,
     placement,
     policy_simulation,
+    tagged_resources,
 )
 from localcloud.aws.additions.outside import Operations, Outside, attach_outside, complete_new_objects
 
@@ -78,6 +80,7 @@ def add_to_moto() -> None:
     from moto.iam.access_control import PermissionResult
     from moto.iam.models import InstanceProfile
     from moto.logs import models as logs_models
+    from moto.resourcegroupstaggingapi import models as tagging_models
     from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend
     from moto.s3.responses import S3Response
     from moto.sts.models import AssumedRole
@@ -88,6 +91,7 @@ def add_to_moto() -> None:
     iam_models.SERVICE_NAME_CONVERSION["spot"] = "EC2Spot"
     instance_types.install_instance_types()
     log_filters.install_log_filters(logs_models)
+    tagged_resources.install_tagged_resources(tagging_models)
     changes.install_template_changes(LaunchTemplate)
     buckets.install_bucket_defaults(S3Backend)
     buckets.encode_lists(S3Response)

@@ -358,7 +358,7 @@ def test_a_rule_that_no_firewall_could_read_is_refused(inside: AwsInside) -> Non
 
 def test_a_bucket_with_odd_names_is_listed_and_emptied(inside: AwsInside) -> None:
     """A name with a control character once made every list of versions unreadable."""
-    from components.aws.local.removal import empty_bucket
+    from components.aws.client.buckets import empty_bucket
     from localcloud.aws.border.xml_body import fits_xml
 
     s3 = inside.client(inside.deployer, "s3")

@@ -20,7 +20,6 @@ from tests.support.cloud_fixture import Clients
 from tests.support.counts import FIRST, wanted
 from tests.support.local_team import Team
 from tests.support.orphaning import Orphanage
-from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.engine
 
@@ -66,12 +65,6 @@ def _in_the_table(orphanage: Orphanage, stack: str) -> dict[str, str]:
     return {f"n/trainyardlocal/b/{name}" if kind == "bucket" else ocid: kind for ocid, kind, name in rows}
 
 
-def _wait_until_still(orphanage: Orphanage) -> None:
-    """The cloud answers the last requests of the killed engine after its death."""
-    seen: list[dict[str, str]] = []
-    eventually(lambda: seen.append(_in_the_table(orphanage, "local")), lambda _: len(seen) > 5 and seen[-1] == seen[-5])
-
-
 def test_what_a_killed_up_left_is_named_and_removed_and_nothing_else(orphanage: Orphanage) -> None:
     seed = int(os.environ.get("TRAINYARD_SEED") or FIRST or 1)
     # It begins with another stack's resources, which its state has, and a stranger's, which lack a tag.
@@ -80,7 +73,7 @@ def test_what_a_killed_up_left_is_named_and_removed_and_nothing_else(orphanage: 
     for chance in (random.Random(seed + number) for number in range(wanted(1, 20))):
         orphanage.kill_up_after(chance.randint(6, _MOST_ROWS))
         orphanage.write_state("other", [{"type": _VCN, "id": others}])
-        _wait_until_still(orphanage)
+        orphanage.wait_until_still(lambda: _in_the_table(orphanage, "local"))
         left = _in_the_table(orphanage, "local")
         assert len(left) > 2
         code, found, _ = orphanage.orphans("local")
