@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from components.oci.ads_documents import ads_document_of_run
 from components.oci.plan import OciJobPlan, OciPlan
 from components.oci.run_inputs import Where, make_run_inputs
 from components.plan.documents import PLANNED_VALUES, PlanDocuments
@@ -24,4 +25,4 @@ def _document_of_run(plan: OciPlan, job: OciJobPlan, run: RunPlan, folder: Path)
     return make_run_inputs(plan, job, run, where, PLANNED_VALUES)
 
 
-PLAN_DOCUMENTS = PlanDocuments(_document_of_run)
+PLAN_DOCUMENTS = PlanDocuments(_document_of_run, {"ads": ads_document_of_run})

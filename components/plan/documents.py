@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,22 @@ from schemas.model import EnvValue
 _WIDTH = 120
 
 
+class ImpossibleDocumentError(Exception):
+    """A run that a form of documents cannot describe: the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanDocuments(Capability):
-    """The document of a run, from a platform's own plan and job. Paths in the plan start at the stack file's folder."""
+    """The document of a run, from a platform's own plan and job. Paths in the plan start at the stack file's folder.
+
+    `forms`: for other programs that start runs there, by name, with notes on what such a document lacks."""
 
     place = "documents.PLAN_DOCUMENTS"
     lacking = "trainyard cannot print what {platform} is told yet"
     of_run: Callable[[Any, Any, RunPlan, Path], Mapping[str, Any]]
+    forms: Mapping[str, Callable[[Any, Any, RunPlan, Path], tuple[Mapping[str, Any], Sequence[str]]]] = field(
+        default_factory=dict
+    )
 
 
 class PlannedValues:
@@ -54,12 +63,23 @@ def run_documents(plan: Plan, documents: PlanDocuments, folder: Path) -> Mapping
     }
 
 
-def yaml_text(plan: Plan, documents: Mapping[str, Any]) -> str:
-    """One YAML document for each run, below a comment with its name."""
+def run_documents_as(plan: Plan, documents: PlanDocuments, folder: Path, form: str) -> tuple[Mapping[str, Any], Any]:
+    """The same in another form, and the notes on each run. Raises ImpossibleDocumentError."""
+    made = {
+        f"{name}/{key}": documents.forms[form](plan, job, run, folder)
+        for name, job in plan.jobs.items()
+        for key, run in job.runs.items()
+    }
+    of_runs = {name: to_plain_values(document) for name, (document, _) in made.items()}
+    return of_runs, {name: notes for name, (_, notes) in made.items()}
+
+
+def yaml_text(plan: Plan, documents: Mapping[str, Any], notes: Mapping[str, Sequence[str]] | None = None) -> str:
+    """One YAML document for each run, below a comment with its name, and notes."""
     lines = []
     for name, document in documents.items():
         text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
-        lines += [f"---\n# {name}", text.rstrip()]
+        lines += [f"---\n# {name}", *(f"#   {note}" for note in (notes or {}).get(name, ())), text.rstrip()]
     lines += [f"# {name} has no runs in the stack file" for name, job in plan.jobs.items() if not job.runs]
     return "\n".join(lines)
 

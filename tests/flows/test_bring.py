@@ -9,7 +9,8 @@ import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -376,3 +377,45 @@ def test_a_converted_script_trains_in_a_rehearsal(tmp_path: Path) -> None:
     (rehearsals.stacks / f"Pulumi.{STACK}.yaml").write_text(made.stack)
     report = rehearsals.report(STACK)
     assert [(run["job"], run["verdict"]) for run in report["runs"]] == [("ddp", "passed")], report
+
+
+# What a stack calls otherwise, or does not have: places that are made, and names.
+_NOT_COMPARED = ("displayName", "name", "workDir", "image", "ephemeral")
+
+
+@pytest.mark.parametrize(
+    "name", ["dask_threads", "pytorch_alone", "pytorch_git", "tensorflow_roles", "horovod_options"]
+)
+def test_a_stack_goes_back_to_ads(name: str, tmp_path: Path) -> None:
+    """What its file said, the document says again, or a note says that it is left out."""
+    file = BRING / "ads" / f"{name}.yaml"
+    shutil.copytree(file.parent, tmp_path, dirs_exist_ok=True)
+    made = convert(tmp_path, file.name)
+    stack = tmp_path / f"Pulumi.{STACK}.yaml"
+    stack.write_text(made.stack, "utf-8")
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\nruntime: python\n", "utf-8")
+    told = CliRunner().invoke(main, ["plan", str(stack), "--documents", "--as", "ads"])
+    assert told.exit_code == 0, told.output
+    again: dict[str, set[str]] = defaultdict(set)
+    for path, value in leaves(yaml.safe_load(told.stdout)):
+        again[path] |= {*value}
+    for path, value in leaves(yaml.safe_load(file.read_text("utf-8"))):
+        noted = any(f"`{part}`" in made.notes for part in (path[1:], value[0]))
+        if not noted and path.rpartition(".")[2] not in _NOT_COMPARED:
+            # A command has only arguments.
+            place = path.replace("kwargs", "args")
+            assert {*value} <= again[place], (path, value, again[place])
+    ray = CliRunner().invoke(main, ["plan", "oci-ray", "--documents", "--as", "ads"])
+    assert (ray.exit_code, "ADS has no cluster" in ray.output) == (1, True)
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
+    """The words at each path. Variables have their names in theirs."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from leaves(below, f"{path}.{key}")
+    elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        yield from ((f"env.{item['name']}", [str(item["value"])]) for item in value)
+    else:
+        words = value if isinstance(value, list) else [value]
+        yield path, [word.removesuffix(".0").lower() for text in words for word in str(text).split()]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import click
 from catalog.platforms import Lacks, find_capability, require_capability
 from catalog.secret_looks import without_tokens
 from components.plan import show
-from components.plan.documents import PlanDocuments, run_documents, yaml_text
+from components.plan.documents import ImpossibleDocumentError, PlanDocuments, run_documents, run_documents_as, yaml_text
 from components.plan.platform import AccessReporting
 from schemas.name_suggestions import suggest_name
 from trainyard.cli.out import print_data, print_json, say
@@ -21,7 +22,13 @@ from trainyard.cli.planning import find_stack_file, plan_or_exit, stack_argument
 @stack_arguments
 @click.option("--launch", metavar="JOB/RUN/NODE", help="Print only this node's launch document, as JSON.")
 @click.option("--documents", is_flag=True, help="Print what the platform is told about each run, in its own language.")
-def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: bool) -> None:
+@click.option(
+    "--as",
+    "document_form",
+    metavar="FORM",
+    help="With --documents: for another program that starts runs there, such as `ads`.",
+)
+def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: bool, document_form: str | None) -> None:
     """Show what follows from STACK_OR_FILE: access, network, storage, jobs, and what each node of a run gets.
 
     With --documents, YAML for each run: on OpenPAI the job as it is submitted, elsewhere the inputs of the run with the
@@ -32,18 +39,29 @@ def plan(stack: str, stacks: Path, form: str, launch: str | None, documents: boo
     made = plan_or_exit(stack, stacks, form)
     if documents and launch is not None:
         raise click.UsageError("--documents and --launch cannot be used together")
+    if document_form and not documents:
+        raise click.UsageError("--as needs --documents")
     if documents:
         plan_documents = find_capability(made.platform, PlanDocuments)
         if isinstance(plan_documents, Lacks):
             raise click.UsageError(plan_documents.reason)
+        folder, notes = find_stack_file(stack, stacks).parent, dict[str, Sequence[str]]()
+        if document_form and document_form not in plan_documents.forms:
+            forms = ", ".join(plan_documents.forms) or "there is none"
+            raise click.UsageError(f"a stack for {made.platform} has no documents as `{document_form}`: {forms}")
         try:
-            of_runs = run_documents(made, plan_documents, find_stack_file(stack, stacks).parent)
+            if document_form:
+                of_runs, notes = run_documents_as(made, plan_documents, folder, document_form)
+            else:
+                of_runs = run_documents(made, plan_documents, folder)
+        except ImpossibleDocumentError as problem:
+            raise click.ClickException(str(problem)) from None
         except (OSError, UnicodeError) as problem:
             raise click.ClickException(f"a file of the stack cannot be read: {problem}") from None
         if form == "json":
             print_json(show.json_text(of_runs))
         else:
-            print_data(without_tokens(yaml_text(made, of_runs)))
+            print_data(without_tokens(yaml_text(made, of_runs, notes)))
     elif launch is not None:
         try:
             node = show.find_node(made, launch)
