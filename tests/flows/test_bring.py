@@ -10,7 +10,7 @@ import shlex
 import shutil
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -368,15 +368,26 @@ def test_slurm_itself_still_answers_as_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.engine
-def test_a_converted_script_trains_in_a_rehearsal(tmp_path: Path) -> None:
-    """torchrun under srun, on two nodes, through the plan's own rules. The script fails if it sees other ranks than
-    under Slurm."""
+@pytest.mark.parametrize(
+    ("system", "file", "options"),
+    [
+        ("slurm", "ddp.sbatch", ()),
+        pytest.param("ads", "pytorch_alone.yaml", (), marks=pytest.mark.torture),
+        pytest.param("openpai", "ddp.yaml", ("--platform", "oci"), marks=pytest.mark.torture),
+        pytest.param("kubernetes", "pytorch_ddp.yaml", (), marks=pytest.mark.torture),
+    ],
+)
+def test_a_converted_job_trains_in_a_rehearsal(system: str, file: str, options: Sequence[str], tmp_path: Path) -> None:
+    """Through the plan's own rules. The scripts fail if they see other ranks than they saw there."""
     rehearsals = Rehearsals(tmp_path / "home", tmp_path / "stacks")
-    shutil.copytree(BRING / "slurm", rehearsals.stacks, ignore=lambda _, names: {*names} - {"ddp.sbatch", "train.py"})
-    made = convert(rehearsals.stacks, "ddp.sbatch")
-    (rehearsals.stacks / f"Pulumi.{STACK}.yaml").write_text(made.stack)
+    shutil.copytree(BRING / system, rehearsals.stacks, ignore=lambda _, names: {*names} - {file, "train.py"})
+    made = convert(rehearsals.stacks, file, *options)
+    stack = yaml.safe_load(made.stack)
+    (job,) = stack["config"]["trainyard:jobs"].values()
+    job["code"] = "."  # of OpenPAI, it is in the image
+    (rehearsals.stacks / f"Pulumi.{STACK}.yaml").write_text(yaml.safe_dump(stack, sort_keys=False))
     report = rehearsals.report(STACK)
-    assert [(run["job"], run["verdict"]) for run in report["runs"]] == [("ddp", "passed")], report
+    assert [run["verdict"] for run in report["runs"]] == ["passed"], report
 
 
 # What a stack calls otherwise, or does not have: places that are made, and names.
