@@ -127,6 +127,7 @@ def _last_parts(ids: Iterable[str]) -> set[str]:
     return {arn.rpartition("/")[2].rpartition(":")[2] for arn in ids}
 
 
+@pytest.mark.torture
 def test_what_a_killed_up_left_is_named_and_removed_and_nothing_else(orphanage: Orphanage) -> None:
     seed = int(os.environ.get("TRAINYARD_SEED") or FIRST or 1)
     ours = {"managed-by": "trainyard", "team": "forecast", "environment": "dev"}

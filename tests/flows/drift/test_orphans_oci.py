@@ -71,22 +71,25 @@ def test_what_a_killed_up_left_is_named_and_removed_and_nothing_else(orphanage: 
     others = _make_vcn(orphanage, "others", _tags("other"))
     strangers = _make_vcn(orphanage, "strangers", {"managed-by": "trainyard", "stack": "local"})
     for chance in (random.Random(seed + number) for number in range(wanted(1, 20))):
-        orphanage.kill_up_after(chance.randint(6, _MOST_ROWS))
+        orphanage.kill_up_after(chance.randint(12, _MOST_ROWS))
         orphanage.write_state("other", [{"type": _VCN, "id": others}])
         orphanage.wait_until_still(lambda: _in_the_table(orphanage, "local"))
         left = _in_the_table(orphanage, "local")
-        assert len(left) > 2
+        assert left.keys() > {strangers}
         code, found, _ = orphanage.orphans("local")
         named = {ocid for ocid, one in found.items() if one["type"] != _JOB_RUN}
         assert (code, named - set(left), set(left) - named) == (1, set(), set()), left
         assert {one["stack"] for one in found.values()} == {"local"}
         assert all(one["since"] and one["owner"] == "demo" for one in found.values() if one["id"] != strangers)
-        images = {ocid for ocid, kind in left.items() if kind == "container-repository" and found[ocid]["stays"]}
 
         code, found, said = orphanage.orphans("local", "--remove", "--yes")
         assert code == 1, said
-        assert set(_in_the_table(orphanage, "local")) == {strangers, *images}
-        assert {ocid for ocid, one in found.items() if not one["removed"]} == {strangers, *images}
+        kept = {ocid for ocid, one in found.items() if not one["removed"]}
+        assert set(_in_the_table(orphanage, "local")) == kept
+        # A run that had begun may have written data.
+        holding = {ocid: one for ocid, one in found.items() if ocid in kept - {strangers}}
+        assert all("--delete-data" in one["stays"] for one in holding.values()), holding
+        assert {left[ocid] for ocid in holding} <= {"bucket", "container-repository"}
         code, found, said = orphanage.orphans("local", "--remove", "--yes", "--delete-data")
         assert (code, set(_in_the_table(orphanage, "local"))) == (1, {strangers}), said
         assert "team and environment" in found[strangers]["stays"]
