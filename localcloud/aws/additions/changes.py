@@ -72,6 +72,15 @@ class Changes(Operations):
             disassociate_addresses(self.ec2_backend, {interface})
         return answer
 
+    def delete_subnet(self) -> Any:
+        """Its association with a route table ends with it. moto keeps that, so the table could not be deleted."""
+        answer = self._by_moto("delete_subnet")
+        gone = self._get_param("SubnetId")
+        for table in self.ec2_backend.route_tables.values():
+            for association in [name for name, subnet in table._associations.items() if subnet == gone]:
+                del table._associations[association]
+        return answer
+
     def delete_vpc_endpoints(self) -> Any:
         """Removes the endpoints. moto lists them as deleted forever, while the real provider waits until they are
         gone."""
